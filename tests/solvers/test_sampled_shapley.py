@@ -8,6 +8,7 @@ import torch
 import absentia as ab
 from absentia import AbsentiaError, Baseline, Marginal, MaskedModel, ValueTable, shapley
 from absentia.coalitions import enumerate_coalitions
+from absentia.cube.likelihood import STAGES
 from absentia.data import seeded
 from absentia.solvers import evaluated_pairs, sampled_shapley
 from absentia.solvers.evaluated_pairs import evaluate_pairs
@@ -190,6 +191,18 @@ def test_auto_fits_a_process_unless_evaluations_are_much_cheaper(monkeypatch):
     found = shapley(TABLE, evaluations=200)
     assert found.method == "leverage"
     assert "fitting a Gaussian process would take about 100 s" in found.notes[0]
+
+
+def test_auto_searches_shortly_where_that_alone_is_quick_enough(monkeypatch):
+    monkeypatch.setattr(sampled_shapley, "seconds_of_process", lambda *given: 100.0 if given[3] is STAGES else 0.01)
+    found = shapley(TABLE, evaluations=200)
+    assert found.method == "process"
+    assert "by a short search" in found.notes[0]
+    thorough = shapley(TABLE, evaluations=200, method="process")
+    assert not torch.equal(found.values, thorough.values)
+    assert root_mean_square([found.values - EXACT.values]) < 2 * root_mean_square([thorough.values - EXACT.values])
+    many_players = MaskedModel(lambda rows: rows.sum(1).tanh(), torch.ones(1, 200), absence=0.0)
+    assert shapley(many_players, evaluations=900).method == "leverage"
 
 
 def test_auto_takes_regression_where_its_errors_are_smaller(monkeypatch):

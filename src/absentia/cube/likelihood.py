@@ -55,6 +55,10 @@ class Stage:
 
 # Most of the search sees few coalitions; its end sees more, where there are more.
 STAGES = (Stage(coalitions=600, losses=20), Stage(coalitions=1200, losses=6))
+# A short search takes about an eighth of the time, and lets errors be about a tenth larger. With more players than
+# this, so few coalitions do not tell their weights.
+SHORT_STAGES = (Stage(coalitions=300, losses=12),)
+MOST_PLAYERS_OF_SHORT_STAGES = 150
 
 
 class PartValues(NamedTuple):

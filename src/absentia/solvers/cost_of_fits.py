@@ -7,7 +7,7 @@ from functools import cache
 
 import torch
 
-from absentia.cube.likelihood import STAGES
+from absentia.cube.likelihood import STAGES, Stage
 
 # The matrices whose products measure the speed have this many rows and columns.
 _MEASURED_SIZE = 256
@@ -47,9 +47,9 @@ def operations_per_second() -> float:
     return max(_LEAST_SPEED, 2 * _MEASURED_SIZE**3 / max(quickest, 1e-9))
 
 
-def seconds_of_process(coalitions: int, players: int, samples: int) -> float:
+def seconds_of_process(coalitions: int, players: int, samples: int, stages: tuple[Stage, ...] = STAGES) -> float:
     """Estimate how long it takes to estimate Shapley values by a process from so many pairs of each sample."""
-    operations = _operations_of_kernels(coalitions, players) + _operations_of_posterior(coalitions, players)
+    operations = _operations_of_kernels(coalitions, players, stages) + _operations_of_posterior(coalitions, players)
     return samples * operations / operations_per_second()
 
 
@@ -58,15 +58,15 @@ def seconds_of_few_terms(pairs: int, players: int) -> float:
     candidates = players + _CANDIDATES
     search = _SEARCHES * (2 * pairs + _PREDICTED) * candidates**2
     fitted = min(pairs, MOST_PAIRS_OF_FEW_TERMS)
-    fit = _operations_of_kernels(fitted, players) + _PARTS * _operations_of_posterior(fitted, players)
+    fit = _operations_of_kernels(fitted, players, STAGES) + _PARTS * _operations_of_posterior(fitted, players)
     return (fit + search) / operations_per_second()
 
 
-def _operations_of_kernels(coalitions: int, players: int) -> float:
+def _operations_of_kernels(coalitions: int, players: int, stages: tuple[Stage, ...]) -> float:
     """Estimate the operations of the fit of both kernels of a sample."""
     operations = 0.0
-    for number, stage in enumerate(STAGES):
-        if number > 0 and coalitions <= STAGES[number - 1].coalitions:
+    for number, stage in enumerate(stages):
+        if number > 0 and coalitions <= stages[number - 1].coalitions:
             break  # there are no coalitions that the stage before has not seen
         seen = min(coalitions, stage.coalitions)
         of_part = _PER_CUBE * seen**3 + (_PER_ENTRY + 14 * players) * seen**2 + _PER_LOSS

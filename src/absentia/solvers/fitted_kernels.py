@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Part, Signs, part_of, signs_of
-from absentia.cube.likelihood import PartValues, fit_kernels, weights_by_slope
+from absentia.cube.likelihood import STAGES, PartValues, Stage, fit_kernels, weights_by_slope
 from absentia.cube.posterior import scale_of
 from absentia.data import seeded
 from absentia.errors import wrong
@@ -31,26 +31,34 @@ _FIT_DRAW = "coalitions of the fit"
 
 
 def kernels_of_parts(
-    signs: Signs, values: Mapping[Part, Float[Tensor, " coalitions"]], free: Collection[Part], seed: int
+    signs: Signs,
+    values: Mapping[Part, Float[Tensor, " coalitions"]],
+    free: Collection[Part],
+    seed: int,
+    stages: tuple[Stage, ...] = STAGES,
 ) -> dict[Part, CubeKernel]:
     """Fit the kernels of both parts together. Those of ``free`` parts, which need no fit, say that nothing varies."""
     parts = [PartValues(part, values[part] / scale_of(values[part])) for part in Part if part not in free]
     kernels = {part: free_kernel(part, signs) for part in free}
     if parts:
         start = weights_by_slope(signs, values[Part.ODD])
-        for kernel in fit_kernels(signs, parts, start, seeded(seed, _FIT_DRAW)):
+        for kernel in fit_kernels(signs, parts, start, seeded(seed, _FIT_DRAW), stages):
             kernels[kernel.part] = kernel
     return kernels
 
 
 def kernel_of_odd_part(
-    signs: Signs, odd: Float[Tensor, " coalitions"], even: Float[Tensor, " coalitions"], seed: int
+    signs: Signs,
+    odd: Float[Tensor, " coalitions"],
+    even: Float[Tensor, " coalitions"],
+    seed: int,
+    stages: tuple[Stage, ...] = STAGES,
 ) -> CubeKernel:
     """Fit the kernel of an odd part that is not linear; the even part helps to tell the weights of players."""
     check_small(even)
     values = {Part.ODD: odd, Part.EVEN: even}
     free = [Part.EVEN] if is_free(Part.EVEN, signs, even) else []
-    return kernels_of_parts(signs, values, free, seed)[Part.ODD]
+    return kernels_of_parts(signs, values, free, seed, stages)[Part.ODD]
 
 
 def is_free(part: Part, signs: Signs, values: Float[Tensor, " coalitions"]) -> bool:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from absentia.cube.diagonals import shapley_functional
 from absentia.cube.kernels import CubeKernel, Part, Signs
+from absentia.cube.likelihood import STAGES, Stage
 from absentia.cube.posterior import Posterior
 from absentia.runtime.progress import progress
 from absentia.solvers.fitted_kernels import (
@@ -36,17 +37,22 @@ class ShapleyEstimate(NamedTuple):
     by_group: Float[Tensor, "groups samples players"] | None = None
 
 
-def process_shapley(values: PairedValues, seed: int, kernels: Sequence[CubeKernel] | None = None) -> ShapleyEstimate:
+def process_shapley(
+    values: PairedValues,
+    seed: int,
+    kernels: Sequence[CubeKernel] | None = None,
+    stages: tuple[Stage, ...] = STAGES,
+) -> ShapleyEstimate:
     """Estimate Shapley values by the odd part of a Gaussian process; they add up to v(N) − v(∅).
 
-    ``kernels`` are those of each sample, if they are fitted already.
+    ``kernels`` are those of each sample, if they are fitted already; ``stages`` are those of the fit.
     """
     signs = signs_with_full(values)
     estimates = []
     with progress(values.samples, "fitting the process", "sample") as bar:
         for sample in range(values.samples):
             kernel = None if kernels is None else kernels[sample]
-            estimates.append(_shapley_of_sample(values.of_samples([sample]), signs, seed, kernel))
+            estimates.append(_shapley_of_sample(values.of_samples([sample]), signs, seed, kernel, stages))
             bar.update()
     by_group = None
     if values.has_groups:
@@ -58,7 +64,9 @@ def process_shapley(values: PairedValues, seed: int, kernels: Sequence[CubeKerne
     )
 
 
-def _shapley_of_sample(own: PairedValues, signs: Signs, seed: int, kernel: CubeKernel | None) -> ShapleyEstimate:
+def _shapley_of_sample(
+    own: PairedValues, signs: Signs, seed: int, kernel: CubeKernel | None, stages: tuple[Stage, ...]
+) -> ShapleyEstimate:
     """Estimate the Shapley values of one sample; the groups of draws come with it."""
     odd = part_with_full(Part.ODD, own)[0]
     mean = own.shares @ odd
@@ -67,7 +75,7 @@ def _shapley_of_sample(own: PairedValues, signs: Signs, seed: int, kernel: CubeK
         return _of_sample_by_regression(own)
     if kernel is None:
         even = own.shares @ part_with_full(Part.EVEN, own)[0]
-        kernel = kernel_of_odd_part(signs, mean, even, seed)
+        kernel = kernel_of_odd_part(signs, mean, even, seed, stages)
     posterior = Posterior.of(kernel, signs, mean)
     functional = shapley_functional(kernel, signs)
     estimate = posterior.estimate(functional)

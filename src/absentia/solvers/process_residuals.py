@@ -17,6 +17,7 @@ from torch import Tensor
 
 from absentia.cube.diagonals import shapley_functional
 from absentia.cube.kernels import CubeKernel, Part, signs_of
+from absentia.cube.likelihood import STAGES, Stage
 from absentia.cube.posterior import Posterior
 from absentia.data import seeded
 from absentia.runtime.progress import progress
@@ -32,14 +33,17 @@ FITTED_PAIRS = 4000
 
 
 def process_shapley_of_any(
-    values: PairedValues, seed: int, kernels: Sequence[CubeKernel] | None = None
+    values: PairedValues,
+    seed: int,
+    kernels: Sequence[CubeKernel] | None = None,
+    stages: tuple[Stage, ...] = STAGES,
 ) -> ShapleyEstimate:
     """Estimate Shapley values by a process that sees all pairs, or some of them if they are too many.
 
-    ``kernels`` are those of the odd part of each sample, if they are fitted already.
+    ``kernels`` are those of the odd part of each sample, if they are fitted already; ``stages`` are those of the fit.
     """
     if values.pairs <= MOST_PAIRS_OF_PROCESS:
-        return process_shapley(values, seed, kernels)
+        return process_shapley(values, seed, kernels, stages)
     order = torch.randperm(values.pairs, generator=seeded(seed, "pairs of the process"))
     fitted = order[:FITTED_PAIRS].sort().values
     others = _unseen_pairs(values, fitted)
@@ -47,7 +51,7 @@ def process_shapley_of_any(
     with progress(values.samples, "fitting the process", "sample") as bar:
         for sample in range(values.samples):
             kernel = None if kernels is None else kernels[sample]
-            estimates.append(_of_sample(values.of_samples([sample]), fitted, others, seed, kernel))
+            estimates.append(_of_sample(values.of_samples([sample]), fitted, others, seed, kernel, stages))
             bar.update()
     by_group = None
     if values.has_groups:
@@ -77,6 +81,7 @@ def _of_sample(
     others: Int[Tensor, " others"],
     seed: int,
     kernel: CubeKernel | None,
+    stages: tuple[Stage, ...],
 ) -> ShapleyEstimate:
     """Estimate the Shapley values of one sample."""
     places = torch.cat([torch.zeros(1, dtype=torch.long), 1 + fitted])
@@ -85,7 +90,7 @@ def _of_sample(
     check_small(odd)
     if kernel is None:
         even = own.shares @ part_with_full(Part.EVEN, own)[0][:, places]
-        kernel = kernel_of_odd_part(signs, odd, even, seed)
+        kernel = kernel_of_odd_part(signs, odd, even, seed, stages)
     posterior = Posterior.of(kernel, signs, odd)
     # Predictions of other coalitions have no noise, so neither have the Shapley values of what is predicted.
     without_noise = shapley_functional(replace(kernel, noise=0.0), posterior.signs)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from absentia.attributions import Attribution
 from absentia.cube.kernels import CubeKernel
+from absentia.cube.likelihood import MOST_PLAYERS_OF_SHORT_STAGES, SHORT_STAGES, STAGES, Stage
 from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
@@ -320,26 +321,36 @@ class _Run:
             return _Choice(self.method, METHODS[self.method].estimate(self.drawn, self.seed))
         by_regression = METHODS["leverage"].estimate(self.drawn, self.seed)
         kernels = None if self.fit is None else self.fit(self.drawn)
-        why_not = self._why_no_process(self.drawn) if kernels is None else ""
-        if why_not:
-            return _Choice("leverage", by_regression, (why_not,))
-        by_process = process_shapley_of_any(self.drawn, self.seed, kernels)
+        if self.drawn.is_complete:
+            return _Choice("leverage", by_regression, ("All coalitions were drawn, so the values are exact.",))
+        stages = STAGES if kernels is not None else self._stages_in_time(self.drawn)
+        if stages is None:
+            return _Choice("leverage", by_regression, (self._note_on_time(self.drawn),))
+        by_process = process_shapley_of_any(self.drawn, self.seed, kernels, stages)
         errors = (float(by_process.errors.square().mean()), float(by_regression.errors.square().mean()))
-        if errors[0] < errors[1]:
-            note = "A Gaussian process was fitted to the values: its errors are smaller than those of a regression."
-            return _Choice("process", by_process, (note,))
-        note = "Regression was used: its errors are no larger than those of a Gaussian process."
-        return _Choice("leverage", by_regression, (note,))
+        if errors[0] >= errors[1]:
+            note = "Regression was used: its errors are no larger than those of a Gaussian process."
+            return _Choice("leverage", by_regression, (note,))
+        how = " by a short search" if stages is SHORT_STAGES else ""
+        note = f"A Gaussian process was fitted to the values{how}: its errors are smaller than those of a regression."
+        if stages is SHORT_STAGES:
+            note += " method='process' searches longer, for smaller errors."
+        return _Choice("process", by_process, (note,))
 
-    def _why_no_process(self, drawn: PairedValues) -> str:
-        """Say why "auto" fits no process; empty if it does."""
-        if drawn.is_complete:
-            return "All coalitions were drawn, so the values are exact."
-        fitted = FITTED_PAIRS if drawn.pairs > MOST_PAIRS_OF_PROCESS else drawn.pairs
-        fit = seconds_of_process(fitted, drawn.coalitions.shape[1], drawn.samples)
+    def _stages_in_time(self, drawn: PairedValues) -> tuple[Stage, ...] | None:
+        """Return the stages of a fit that takes no longer than the evaluations that it saves; None if none does."""
+        allowed = max(_UNNOTICED_SECONDS, self._seconds_saved(drawn))
+        if _seconds_of_fit(drawn, STAGES) <= allowed:
+            return STAGES
+        has_few_players = drawn.coalitions.shape[1] <= MOST_PLAYERS_OF_SHORT_STAGES
+        if has_few_players and _seconds_of_fit(drawn, SHORT_STAGES) <= allowed:
+            return SHORT_STAGES
+        return None
+
+    def _note_on_time(self, drawn: PairedValues) -> str:
+        """Say why "auto" fits no process."""
+        fit = _seconds_of_fit(drawn, STAGES)
         saved = self._seconds_saved(drawn)
-        if fit <= max(_UNNOTICED_SECONDS, saved):
-            return ""
         what_else = "Add some" if self.fit is not None else "Add some, or pass method='process'"
         return (
             f"Regression was used: fitting a Gaussian process would take about {written(fit, 2)} s, and evaluations "
@@ -384,6 +395,12 @@ class _Run:
                 f"{missed}: {reached}, mostly because the absence has {draws_of(self.game)} draws. Use more of them."
             )
         return f"{missed} within the evaluations: {reached}. {_GO_ON}"
+
+
+def _seconds_of_fit(drawn: PairedValues, stages: tuple[Stage, ...]) -> float:
+    """Estimate how long a process of drawn pairs takes."""
+    fitted = FITTED_PAIRS if drawn.pairs > MOST_PAIRS_OF_PROCESS else drawn.pairs
+    return seconds_of_process(fitted, drawn.coalitions.shape[1], drawn.samples, stages)
 
 
 def is_kept_by_draws(sampled: SampledShapley, tolerance: float) -> bool:
