@@ -9,7 +9,7 @@ from absentia.data import seeded
 from absentia.solvers import process_residuals
 from absentia.solvers.evaluated_pairs import evaluate_pairs
 from absentia.solvers.process_residuals import process_shapley_of_any
-from absentia.solvers.sampled_shapley import regression_shapley
+from absentia.solvers.shapley_methods import regression_shapley
 from known_games import mlp
 
 

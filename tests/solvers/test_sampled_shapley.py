@@ -14,7 +14,7 @@ from absentia.solvers import evaluated_pairs, sampled_shapley
 from absentia.solvers.evaluated_pairs import evaluate_pairs
 from absentia.solvers.grouped_draws import error_of_draws
 from absentia.solvers.paired_draws import draw_strata
-from absentia.solvers.sampled_shapley import METHODS, OfPairs, regression_shapley
+from absentia.solvers.shapley_methods import METHODS, OfPairs, regression_shapley
 from known_games import mlp
 
 PLAYERS = 10

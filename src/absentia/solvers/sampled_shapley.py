@@ -1,11 +1,11 @@
-"""Sampled Shapley values: drawn coalitions, a method that estimates from them, and when to stop drawing."""
+"""Sampled Shapley values: the choice of a method, and when to stop drawing."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -14,18 +14,17 @@ from torch import Tensor
 from absentia.attributions import Attribution
 from absentia.cube.kernels import CubeKernel
 from absentia.cube.likelihood import MOST_PLAYERS_OF_SHORT_STAGES, SHORT_STAGES, STAGES, Stage
-from absentia.data import check_number, seeded
+from absentia.data import check_number
 from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import moves_on, progress
 from absentia.solvers.cost_of_fits import seconds_of_process
-from absentia.solvers.evaluated_pairs import InterruptedDraws, evaluate_pairs, note_on_interruption
+from absentia.solvers.evaluated_pairs import InterruptedDraws, note_on_interruption
 from absentia.solvers.grouped_draws import error_of_draws, games_asked
-from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValues
-from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
+from absentia.solvers.paired_draws import PairedValues
 from absentia.solvers.process import ShapleyEstimate
 from absentia.solvers.process_residuals import FITTED_PAIRS, MOST_PAIRS_OF_PROCESS, process_shapley_of_any
-from absentia.solvers.regression import leverage_shapley
+from absentia.solvers.shapley_methods import METHODS, DrawnValues, ShapleyMethod
 from absentia.text import count_of, written
 
 # With this name, the cost of a row and of a fit decide which method is used.
@@ -47,107 +46,6 @@ _GO_ON = "Go on with shapley(…, more=result)."
 
 # From drawn values to the kernels of the odd part of each sample, or None.
 Fit = Callable[[PairedValues], Sequence[CubeKernel] | None]
-
-
-@runtime_checkable
-class DrawnValues(Protocol):
-    """Values of drawn coalitions."""
-
-    @property
-    def shares(self) -> Float[Tensor, " groups"]:
-        """The share of each group of draws of a random absence."""
-
-    @property
-    def empty(self) -> Float[Tensor, " samples"]:
-        """The values of ∅."""
-
-    @property
-    def full(self) -> Float[Tensor, " samples"]:
-        """The values of all players together."""
-
-    @property
-    def coalitions_per_sample(self) -> int:
-        """How many coalitions were evaluated for each sample."""
-
-
-@runtime_checkable
-class ShapleyMethod(Protocol):
-    """A way to estimate Shapley values: which coalitions it draws, and what it makes of their values."""
-
-    def least(self, players: int) -> int:
-        """Return the fewest coalitions of a sample that it needs."""
-
-    def draw(self, game: Game, coalitions: int, seed: int, earlier: Any) -> Any:
-        """Return the values of up to this many coalitions of each sample, earlier ones included."""
-
-    def estimate(self, drawn: Any, seed: int) -> ShapleyEstimate:
-        """Estimate Shapley values from drawn values."""
-
-
-@dataclass(frozen=True)
-class OfPairs:
-    """A method that draws coalitions of all sizes with their complements."""
-
-    solve: Callable[[PairedValues, int], ShapleyEstimate]
-
-    def least(self, players: int) -> int:
-        """Return the fewest coalitions of a sample."""
-        return MIN_COALITIONS_PER_PLAYER * players + 2
-
-    def draw(self, game: Game, coalitions: int, seed: int, earlier: Any) -> PairedValues:
-        """Draw pairs and evaluate them."""
-        if not isinstance(earlier, PairedValues | None):
-            raise _other_draws()
-        return evaluate_pairs(game, (coalitions - 2) // 2, _generator(seed, earlier), earlier)
-
-    def estimate(self, drawn: PairedValues, seed: int) -> ShapleyEstimate:
-        """Estimate Shapley values; all coalitions together give them exactly."""
-        if drawn.is_complete:
-            return regression_shapley(drawn, seed)
-        return self.solve(drawn, seed)
-
-
-@dataclass(frozen=True)
-class OfOrders:
-    """A method that draws orders in which the players join."""
-
-    antithetic: bool
-
-    def least(self, players: int) -> int:
-        """Return the fewest coalitions of a sample: those of four orders."""
-        return 4 * (players - 1) + 2
-
-    def draw(self, game: Game, coalitions: int, seed: int, earlier: Any) -> Walks:
-        """Draw orders and evaluate the coalitions on their way."""
-        if earlier is not None and not (isinstance(earlier, Walks) and earlier.antithetic == self.antithetic):
-            raise _other_draws()
-        orders = (coalitions - 2) // max(1, len(game.names) - 1)
-        if self.antithetic:
-            orders -= orders % 2
-        return evaluate_walks(game, orders, self.antithetic, _generator(seed, earlier), earlier)
-
-    def estimate(self, drawn: Walks, seed: int) -> ShapleyEstimate:
-        """Average over the orders."""
-        return permutation_shapley(drawn)
-
-
-def regression_shapley(values: PairedValues, seed: int) -> ShapleyEstimate:
-    """Estimate Shapley values by a weighted regression, for each group of draws as well; nothing is drawn for it."""
-    regression = leverage_shapley(values)
-    by_group = None
-    if values.has_groups:
-        groups = [values.of_group(group) for group in range(len(values.shares))]
-        by_group = torch.stack([leverage_shapley(group).values for group in groups])
-    return ShapleyEstimate(regression.values, regression.errors, by_group)
-
-
-# The methods of `shapley` by name. Add one with `METHODS["name"] = OfPairs(function)`.
-METHODS: dict[str, ShapleyMethod] = {
-    "process": OfPairs(process_shapley_of_any),
-    "leverage": OfPairs(regression_shapley),
-    "antithetic": OfOrders(antithetic=True),
-    "permutation": OfOrders(antithetic=False),
-}
 
 
 class SampledShapley(NamedTuple):
@@ -433,16 +331,3 @@ def _check_same_game(earlier: DrawnValues, drawn: DrawnValues) -> None:
     for first, again in ((earlier.empty, drawn.empty), (earlier.full, drawn.full)):
         if not torch.allclose(first, again, rtol=1e-5, atol=1e-8):
             raise wrong("more", "be a result of the same game", "one with other values of the same samples")
-
-
-def _generator(seed: int, earlier: Any) -> torch.Generator:
-    """Return the generator of a seed; further draws have a separate one."""
-    if earlier is None:
-        return seeded(seed)
-    return seeded(seed, "after", earlier.coalitions_per_sample)
-
-
-def _other_draws() -> Exception:
-    """Return the error for earlier values that a method cannot use."""
-    then = "Pass the method of the earlier result."
-    return wrong("more", "hold coalitions that this method can use", "those of another method", then)
