@@ -1,6 +1,6 @@
 """Compare sampled Shapley values with shap, captum and shapiq at equal evaluations, on models of 12 to 784 players.
 
-    python benchmarks/sampling.py                          # about 25 minutes; writes results/sampling.md and .json
+    python benchmarks/sampling.py                          # about 20 minutes; writes results/sampling.md and .json
     python benchmarks/sampling.py --only digits cost       # some games and parts; the page keeps the other figures
     python benchmarks/sampling.py --quick --output DIR     # a smoke test of some seconds
 
