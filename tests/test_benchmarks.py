@@ -276,7 +276,7 @@ def test_interactions_writes_what_terms_account_for(tmp_path: Path) -> None:
     record = run_quickly("interactions", tmp_path)
     tables = {table["title"]: table["rows"] for table in record["tables"]}
     explained = {row["method"]: row for row in tables["Fresh coalitions"]}
-    assert set(explained) == {"absentia", "LASSO on pairs"}
+    assert set(explained) == {"absentia", "absentia, max_terms", "LASSO on pairs"}
     assert all(0.8 < row["R², sizes alike"] <= 1 for row in explained.values())
     assert all(0.8 * 300 <= row["evaluations"] <= 300 for row in explained.values())
     (planted,) = tables["Planted sets"]
@@ -285,7 +285,7 @@ def test_interactions_writes_what_terms_account_for(tmp_path: Path) -> None:
     game, other = tables["Fidelity"]
     assert game["shown"] == pytest.approx(explained["absentia"]["R², sizes alike"])
     assert other["game"] == "planted among 20"
-    assert len(tables["Goals"]) == 2
+    assert len(tables["Goals"]) == 3
 
 
 class Products:
