@@ -26,6 +26,8 @@ def _reproducible():
 
 # Tests of these modules are about the time that a model takes without a limit of the user's.
 TESTS_OF_A_MINUTE = ("test_budgets",)
+# Tests of these modules are about what "auto" does where a fit takes longer than evaluations.
+TESTS_OF_QUICK_FITS = ("test_sampled_shapley",)
 OPERATIONS_PER_SECOND = 5e10
 
 
@@ -38,11 +40,13 @@ def _fits_take_the_time_of_a_usual_machine():
 
 @pytest.fixture(autouse=True)
 def _results_do_not_depend_on_the_machine(request, monkeypatch):
-    """Without a clock set by hand, models may take any time, so that a busy machine changes no result."""
+    """Without a clock set by hand, models and fits may take any time, so that a busy machine changes no result."""
     if "clock" in request.fixturenames or request.module.__name__.endswith(TESTS_OF_A_MINUTE):
         return
     for module in ("budgets", "auditing.audit_setup", "auditing.audit_run"):
         monkeypatch.setattr(f"absentia.{module}.MINUTE", math.inf)
+    if not request.module.__name__.endswith(TESTS_OF_QUICK_FITS):
+        monkeypatch.setattr("absentia.solvers.sampled_shapley._UNNOTICED_SECONDS", math.inf)
 
 
 @pytest.fixture

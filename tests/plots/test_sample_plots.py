@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 import absentia as ab
@@ -102,13 +103,19 @@ def test_the_mean_of_many_samples_has_errors_over_them(six):
 
 
 @pytest.mark.slow
+def whiskers_of(axes):
+    return [drawn for drawn in axes.collections if isinstance(drawn, LineCollection)]
+
+
 def test_sampled_attributions_of_many_samples_have_errors(sampled):
     axes = ab.plots.beeswarm(sampled, most=3).axes[0]
     order = sampled.shapley.values.abs().mean(0).argsort(descending=True)[:3].tolist()
-    for player, whiskers in zip(order, axes.collections[::2], strict=True):
+    for player, whiskers in zip(order, whiskers_of(axes), strict=True):
         widths = [float(end[0] - start[0]) for start, end in whiskers.get_segments()]
         assert widths == pytest.approx((4 * sampled.shapley.errors[:, player]).tolist())
-    dots, whiskers, *_ = ab.plots.scatter(sampled, 4).axes[0].collections
+    axes = ab.plots.scatter(sampled, 4).axes[0]
+    dots = axes.collections[0]
+    (whiskers,) = whiskers_of(axes)
     heights = [float(end[1] - start[1]) for start, end in whiskers.get_segments()]
     assert heights == pytest.approx((4 * sampled.shapley.errors[:, 4]).tolist())
     assert len(dots.get_offsets()) == 2
@@ -133,7 +140,7 @@ def test_the_overview_is_a_heat_map_for_images_and_three_panels_for_tables(six, 
     assert (tmp_path / "six.png").stat().st_size > 10_000
     titles = [axes.get_title() for axes in sampled.plot().axes]
     assert titles[0] == "sampled Shapley values; ± 2 standard errors"
-    assert titles[2] == "strength by order (Harsanyi)"
+    assert titles[2] == f"strength by order ({sampled.interactions.basis})"
     assert len(replace(sampled, interactions=None).plot().axes) == 1
     assert pictured.plot(sample=1).axes[0].get_title() == "sample 1, class 1"
     with pytest.raises(ab.AbsentiaError, match="path must lie in a folder that exists"):
